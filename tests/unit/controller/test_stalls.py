@@ -309,6 +309,22 @@ def test_the_cause_of_a_restart_is_the_pod_for_which_the_others_wait() -> None:
 def test_with_a_quorum_the_stalled_sub_job_restarts_alone() -> None:
     seen = running(1, wish="Restart", minutes=9, failurePolicy={"maxRestarts": 2}, quorum=1)
     assert [each.get("attempt", 0) for each in status_of(seen)["jobs"]] == [0, 1]
+    both = replace(running(0, 1, wish="Restart", minutes=9, quorum=1), hyperjob=seen.hyperjob)
+    assert status_of(both)["restarts"] == 2, "each alone, and each costs one"
+
+
+def test_a_stall_of_all_leaves_what_has_completed_and_may_use_the_last_restart() -> None:
+    seen = running(1, wish="Restart", minutes=9, failurePolicy={"maxRestarts": 1})
+    done = observed(hyperjob(), *child(0, "Completed"))
+    seen = replace(
+        seen,
+        jobs=seen.jobs | done.jobs,
+        bindings=seen.bindings | done.bindings,
+        trainings={"hj-trainer-1": training()},
+    )
+    decided = status_of(seen)
+    assert decided["restarts"] == 1
+    assert [each.get("attempt", 0) for each in decided["jobs"]] == [0, 1]
 
 
 def test_after_the_last_restart_it_fails_with_the_reason() -> None:

@@ -246,6 +246,13 @@ def test_waits_grow_and_are_bounded_and_an_attempt_that_lasted_starts_them_anew(
     assert retry_time(2, now=NOW, began=None) == NOW + FIRST
 
 
+def test_what_is_restarted_with_a_failed_sub_job_waits_as_long_as_that_one() -> None:
+    before = [job_status(index, attempt=1) for index in range(2)]
+    objects = [*running(0, attempt=1), *failed(1, attempt=1)]
+    again = decide([ALL], *objects, jobs=before)["jobs"]
+    assert [each["retryTime"] for each in again] == [rfc3339(NOW + FIRST)] * 2
+
+
 def test_nothing_is_made_before_its_time_and_the_status_says_when() -> None:
     due = NOW + timedelta(seconds=10)
     entry = job_status(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.gang.gang import is_through
+from hyperjob_engine.gang.gang import is_held, is_through
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan, ReleaseQuota, Repin
 from hyperjob_engine.model.subjobs import child_of
@@ -124,6 +124,27 @@ def test_what_has_ended_is_through_though_its_binding_is_gone() -> None:
     ended = job("hj-trainer-0", phase="Completed")
     assert is_through(child_of(observed(hyperjob(), ended), "hj-trainer-0"))
     assert not is_through(child_of(observed(hyperjob(), job("hj-trainer-0")), "hj-trainer-0"))
+
+
+def test_the_suspension_of_a_deleted_policy_holds_only_what_has_not_started() -> None:
+    left = binding(cluster="a", suspension={"dispatching": True})
+    for phase, held in (("", True), ("Running", False)):
+        seen = observed(hyperjob(), job(phase=phase), left)
+        assert is_held(child_of(seen, "hj-trainer-0")) is held
+    foreign = policy(suspended=True, owners=owner("other"))
+    seen = observed(hyperjob(), job(), foreign, binding(cluster="a"))
+    assert not is_held(child_of(seen, "hj-trainer-0"))
+
+
+@pytest.mark.parametrize(
+    ("on", "spec"),
+    [((LOST, cluster("b", 8)), {}), ((LOST, cluster("b", 8), cluster("c", 8)), {"maxDomains": 1})],
+    ids=["room", "domain"],
+)
+def test_no_sub_job_moves_where_the_same_pass_has_taken_the_last(
+    on: tuple[Cluster, ...], spec: dict[str, Any]
+) -> None:
+    assert told(look(*gated(0), on=on, minAvailable=1, **spec)) == [(CreateChild, "hj-trainer-1")]
 
 
 def test_what_a_member_has_received_is_not_moved_though_its_gate_is_closed() -> None:

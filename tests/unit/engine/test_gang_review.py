@@ -231,6 +231,9 @@ def test_each_further_refusal_counts_longer_up_to_a_limit(times: int, minutes: i
     until = rfc3339(NOW + timedelta(minutes=minutes))
     found = rejections(decide(*refused(), rejections=since))
     assert found == [{"cluster": "a", "times": times + 1, "retryTime": until}]
+    placed = refused()  # Karmada may leave the cluster in the ResourceBinding that it refuses
+    placed[2]["spec"]["clusters"] = [{"name": "a"}]
+    assert rejections(decide(*placed, rejections=since)) == found
 
 
 def test_after_the_time_the_cluster_is_tried_again_and_the_number_is_kept() -> None:

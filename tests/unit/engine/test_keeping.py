@@ -95,6 +95,9 @@ def test_a_held_stop_is_planned_again_soon_and_a_plan_without_one_keeps_its_time
     unkept = seen(parse_claim(carrying()))
     assert after(unkept, STOP).requeue_after == timedelta(seconds=5)
     assert after(unkept).requeue_after is None
+    for before, wait in ((3, 3), (60, 5)):
+        planned = Plan(actions=(STOP,), requeue_after=timedelta(seconds=before))
+        assert keeping(unkept, planned).requeue_after == timedelta(seconds=wait)
 
 
 def test_a_suspended_sub_job_has_no_pods_that_could_have_written_anything() -> None:

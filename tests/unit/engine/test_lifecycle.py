@@ -434,8 +434,9 @@ def test_the_old_policy_of_a_vcjob_that_is_gone_goes_before_a_new_one_is_made() 
 
 def test_an_orphan_ends_nothing_before_it_is_ours() -> None:
     orphan = job("hj-trainer-0", phase="Completed", owners=[])
-    seen = observed(hyperjob(group(replicas=1)), orphan, policy(), clusters=(A,))
-    assert not ends(plan(seen).status)
+    for spec in ({}, {"quorum": 1}):
+        seen = observed(hyperjob(group(replicas=1), **spec), orphan, policy(), clusters=(A,))
+        assert not ends(plan(seen).status)
 
 
 def refused_move(*others: Object, clusters: tuple[Cluster, ...], replicas: int = 2) -> list[str]:

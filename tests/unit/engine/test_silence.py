@@ -45,9 +45,9 @@ def applied(since: datetime = NOW, *, name: str = NAME, **fields: object) -> Obj
     return made
 
 
-def uncounted(since: datetime = NOW) -> Object:
+def uncounted(since: datetime = NOW, *, name: str = NAME) -> Object:
     """Give a binding of which Karmada has counted the Works before there was one."""
-    made = binding(cluster="a")
+    made = binding(name, cluster="a")
     made["status"] = {
         "conditions": [
             {"type": "FullyApplied", "status": "False", "lastTransitionTime": rfc3339(since)}
@@ -259,6 +259,13 @@ def test_where_many_are_silent_nothing_was_lost(silent: int) -> None:
         others = "like the clusters of many other sub-jobs"
         assert entry["message"].endswith(f"at 2026-01-02T03:04:05Z, {others}")
         assert "silence" not in entry
+
+
+def test_karmada_counts_the_works_of_many_sub_jobs_only_after_it_is_asked() -> None:
+    names = [f"hj-trainer-{index}" for index in range(FEW + 1)]
+    made = [each for name in names for each in (job(name), policy(name), uncounted(name=name))]
+    seen = observed(hyperjob(group(replicas=len(names))), *made, clusters=(READY,), now=NOW + LIMIT)
+    assert [action.name for action in plan(seen).actions] == names
 
 
 def test_what_is_reported_ends_it() -> None:

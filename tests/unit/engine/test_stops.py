@@ -135,7 +135,8 @@ def test_a_planned_stop_is_recorded_before_anything_is_deleted(change: Object, c
     assert plan(second).requeue_after == OPENED_WITHIN, "the logs of the pods are not open"
     late = replace(second, now=NOW + OPENED_WITHIN)
     opened = replace(second, trainings=both(said(100, 90, followed=True)))
-    for due in (late, opened, replace(second, trainings={})):
+    ended = replace(second, trainings=both(said(100, 90, ended=True)))
+    for due in (late, opened, ended, replace(second, trainings={})):
         deleted = [each.name for each in plan(due).actions if isinstance(each, DeleteChild)]
         assert sorted(deleted) == sorted(NAMES)
 

@@ -22,6 +22,7 @@ ONE = b"2026-01-02T03:04:05.1Z one\n"
 TWO = b"2026-01-02T03:04:05.25Z two\n"
 SAME = b"2026-01-02T03:04:05.250Z and two\n"
 THREE = b"2026-01-02T03:04:06Z three\n"
+FOUR = b"2026-01-02T03:04:06Z and four\n"
 
 
 # Times.
@@ -89,6 +90,24 @@ def test_a_position_is_asked_for_in_whole_seconds() -> None:
     assert position.since == {}
     position.fresh(map(LogLine.of, [ONE, TWO]))
     assert position.since == {"sinceTime": "2026-01-02T03:04:05Z"}
+
+
+@pytest.mark.parametrize(
+    ("read", "served", "fresh"),
+    [
+        pytest.param([ONE, TWO, THREE], [THREE, FOUR], [FOUR], id="two lines of a new second"),
+        pytest.param([THREE, TWO], [THREE, FOUR], [FOUR], id="a clock is set back"),
+        pytest.param([ONE, TWO], [THREE, TWO], [THREE, TWO], id="it is after a rotation"),
+        pytest.param([ONE, THREE], [ONE, THREE, FOUR], [FOUR], id="a server begins too early"),
+    ],
+)
+def test_the_next_stream_yields_what_was_not_read(
+    read: list[bytes], served: list[bytes], fresh: list[bytes]
+) -> None:
+    position = Position()
+    position.fresh(map(LogLine.of, read))
+    position.begin()
+    assert [line.raw for line in position.fresh(map(LogLine.of, served))] == fresh
 
 
 def test_a_position_from_a_status_is_behind_all_lines_of_its_microsecond() -> None:
