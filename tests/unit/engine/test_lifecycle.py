@@ -304,11 +304,13 @@ def test_a_move_away_from_a_cluster_excludes_no_other_one_for_good() -> None:
     until = rfc3339(NOW + timedelta(minutes=5))
     entry = job_status(0, phase="Running")
     entry |= {"cluster": "a", "excludedClusters": ["b"], "excludedUntil": until}
-    raw = asked("migrate", "t1 hj-trainer-0", status={"jobs": [entry]})
+    before = {"jobs": [entry], "requests": {"restart": "t0"}}
+    raw = asked("migrate", "t1 hj-trainer-0", status=before)
     decided = decide(raw, *BOTH, clusters=(A, cluster("b"), cluster("spare")))
     moved = decided.status["jobs"][0]
     assert (moved["excludedClusters"], moved["excludedForGood"]) == (["b", "a"], ["a"])
     assert moved["excludedUntil"] == until
+    assert decided.status["requests"] == {"restart": "t0", "migrate": "t1"}
 
 
 def test_a_sub_job_stays_where_it_is_while_no_other_cluster_can_take_it() -> None:

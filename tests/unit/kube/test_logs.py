@@ -113,7 +113,8 @@ def test_the_next_stream_yields_what_was_not_read(
 def test_a_position_from_a_status_is_behind_all_lines_of_its_microsecond() -> None:
     position = Position.after(datetime(2026, 1, 2, 3, 4, 5, 250_000, tzinfo=UTC))
     position.begin()
-    assert position.fresh(map(LogLine.of, [ONE, TWO, SAME, THREE])) == [LogLine.of(THREE)]
+    last = b"2026-01-02T03:04:05.250000999Z within it\n"
+    assert position.fresh(map(LogLine.of, [ONE, TWO, SAME, last, THREE])) == [LogLine.of(THREE)]
 
 
 def test_a_position_of_one_container_is_no_count_of_lines_of_another() -> None:
