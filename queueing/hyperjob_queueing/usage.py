@@ -298,7 +298,7 @@ class QueueUsage:
         """Return whether the guarantee of a queue, or of one above it, has room for a demand."""
         for name in self.tree.path(queue)[1:]:
             guarantee, used = self.tree.queues[name].guarantee, self._used[name]
-            asked = [each for each in demand if each in guarantee]
+            asked = [each for each, more in demand.items() if more > 0 and each in guarantee]
             if asked and all(used.get(r, 0) + demand[r] <= guarantee[r] for r in asked):
                 return True
         return False

@@ -316,10 +316,13 @@ def test_the_speed_of_a_running_alternative_stays_in_the_status(
     assert decided.status["alternatives"] == chosen("one"), "the reason of the choice stays"
 
 
-def test_what_runs_has_no_other_choice() -> None:
+def test_what_runs_or_has_ended_in_part_has_no_other_choice() -> None:
     raw = shaped({"alternatives": chosen("two")})
     seen = observed(raw, job(gpus=8), policy(cluster="slow"), clusters=SLOW)
     queued = unit_of(seen)
     assert (queued.choice, queued.variants) == ((("trainer", "two"),), ())
+    raw["status"]["jobs"] = [job_status(0, phase="Completed", cluster="slow")]
+    assert unit_of(observed(raw, clusters=SLOW)).variants == ()
+    del raw["status"]["jobs"]
     free = unit_of(observed(raw, clusters=SLOW))
     assert [each.choice for each in free.variants] == [(("trainer", "one"),), (("trainer", "two"),)]

@@ -18,6 +18,7 @@ from hyperjob_engine.model.subjobs import Choice, choice_text, choices
 from hyperjob_engine.plan import plan
 from hyperjob_engine.status.transitions import status_events
 from hyperjob_queueing.read import unit_of
+from hyperjob_queueing.sizes import remaining
 from hyperjob_queueing.state import update
 from hyperjob_queueing.verdict import verdict_of
 from tests.unit.engine.builders import (
@@ -230,6 +231,13 @@ def test_views_have_the_bounds_of_the_alternative(
     taken = {"alternatives": [{"replicatedJob": "trainer", "name": status}]}
     (found,) = read(elastic(taken, quorum=quorum)).groups
     assert found.size_text == text
+
+
+def test_fewer_sub_jobs_than_were_measured_run_longer_in_proportion() -> None:
+    speed = {"alternatives": "trainer=2 h100", "stepsPerSecond": "0.5"}
+    taken = [{"replicatedJob": "trainer", "name": "1 h100"}]
+    status = {"alternatives": taken, "speeds": [speed], "training": {"step": 0, "steps": 1800}}
+    assert remaining(parse_hyperjob(elastic(status))) == timedelta(hours=2)
 
 
 def mixed(status: Object | None = None, **spec: object) -> Object:

@@ -10,12 +10,13 @@ from hyperjob_engine.placement.place import assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import total
 from hyperjob_queueing import reserve
+from hyperjob_queueing.messages import stale_messages
 from hyperjob_queueing.queues import BuiltinQueues, VolcanoGlobal
 from hyperjob_queueing.reserve import begin, reserved
 from hyperjob_queueing.round import schedule
 from hyperjob_queueing.state import Settings, admitted, new_state, requeue, set_queues
 from tests.unit.engine.builders import GPU, NOW, cluster
-from tests.unit.queueing.queueworld import LAG, QueueWorld, queue, ran, unit, world
+from tests.unit.queueing.queueworld import LAG, QueueWorld, after, queue, ran, unit, world
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,18 @@ def test_sub_jobs_that_run_count_for_max_domains(max_domains: int | None, names:
     )
     made = ran([gang], a=8, b=16)
     assert admitted(made.state, "ns/gang") == names
+
+
+@pytest.mark.parametrize(("max_domains", "others"), [(2, set()), (1, {"small"})])
+def test_a_head_that_max_domains_keeps_where_it_is_too_large_holds_up_no_fifo_queue(
+    max_domains: int, others: set[str]
+) -> None:
+    """Its second sub-job is larger than the cluster of the first, and fits into b after `on`."""
+    first, gang = frozenset({"gang-0"}), unit("gang", 4, 16, max_domains=max_domains)
+    late = replace(gang, held=first, made=first, clusters={"gang-0": "a"}), unit("small", 4, age=1)
+    on = unit("on", 12, only_on=("b",))
+    made = after([on], late, queue("default", dequeueStrategy="fifo"), a=8, b=16)
+    assert made.running() == {"on", "gang"} | others
 
 
 @pytest.mark.parametrize("sizes", [(8, 4), (4, 8), (6, 6)])
@@ -92,7 +105,8 @@ def test_beside_volcano_global_a_queue_as_large_as_the_clusters_is_no_limit_to_c
     state = new_state(Settings(lag=LAG), VolcanoGlobal())
     made = QueueWorld({"a": 32}, state=state)
     made.set_queues(queue("default"))
-    made.submit(unit("on", 16), unit("head", 32, age=1), unit("small", 16, age=2))
+    on = unit("on", 16, everything=64)  # of which only those count that start together
+    made.submit(on, unit("head", 32, age=1), unit("small", 16, age=2))
     made.decide()
     assert made.running() == {"on", "small"}
 
@@ -177,6 +191,20 @@ def test_a_resting_hyperjob_leaves_the_line_without_the_one_behind_it() -> None:
     for rests in ("ns/first", "ns/third"):
         made.end(rests)
         assert [order.key for order in lines.firsts("default")] == ["ns/second"]
+
+
+def test_one_that_rests_is_told_that_others_use_its_queue_no_more() -> None:
+    used = {"default": {GPU: 4 * NANO}}
+    made = world([unit("one", 4)], a=8)
+    made.state.shares.confirmer = BuiltinQueues(lambda _holds: used)
+    made.round()
+    requeue(made.state, "ns/one", frozenset({"one-0"}), now=made.now)
+    assert [each.key for each in stale_messages(made.state, now=made.now)] == ["ns/one"]
+    assert "(uses 4 of" in made.message("one")
+    used = {}
+    made.round()
+    assert [each.key for each in stale_messages(made.state, now=made.now)] == ["ns/one"]
+    assert "(uses 0 of" in made.message("one")
 
 
 @pytest.mark.parametrize("later", [0, 2, 4, 7])

@@ -331,7 +331,9 @@ def test_what_lives_of_a_hyperjob_asks_for_nothing_more() -> None:
     gone = unit_of_remains("default/hj", [(orphan(), parse_binding(applied()))])
     raw = hyperjob(deletionTimestamp="2026-01-02T03:04:00Z")
     seen = observed(raw, job(NAME), applied(), admission=QueueAdmission.BUILTIN)
-    for unit in (gone, unit_of(seen)):
+    lives = unit_of(replace(seen, priority=7))
+    assert (lives.created, lives.priority) == (seen.hyperjob.created, 7)
+    for unit in (gone, lives):
         assert unit.minimum == 0
         assert unit.held == unit.made == {NAME}
 

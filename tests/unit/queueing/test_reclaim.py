@@ -62,6 +62,21 @@ def test_a_head_that_rests_is_not_admitted_though_others_gave_back_for_it() -> N
     assert made.decide() == ["ns/owner"]
 
 
+def test_a_head_that_rests_before_others_have_made_way_starts_after_its_rest() -> None:
+    made = world([unit("gang", 8, 8, priority=1), unit("low", 8)], a=24)
+    made.round()
+    made.make("ns/low")
+    made.now += 2 * LAG
+    made.submit(unit("gang", 8, 8, 8, priority=1))
+    made.decide()
+    assert made.reclaimed == ["low"]
+    rest = requeue(made.state, "ns/gang", frozenset({"gang-0", "gang-1"}), now=made.now)
+    made.end("ns/low")
+    assert made.decide() == []
+    made.now += rest
+    assert made.decide() == ["ns/gang"]
+
+
 KEEPS: dict[str, tuple[list[QueuedHyperJob], list[QueuedHyperJob], list[Queue]]] = {
     "a queue that does not say reclaimable keeps what runs": (
         BORROWED,
@@ -168,6 +183,18 @@ def test_departments_take_back_from_each_other_whatever_their_teams_use() -> Non
         queue("y2", parent="y"),
     )
     assert made.reclaimed == ["mine"], "its sibling is above its share, the other department is not"
+
+
+def test_a_department_takes_back_its_share_for_a_team_that_exceeds_its_own() -> None:
+    made = after_borrowing(
+        [unit("lent", 32, queue="x")],
+        [unit("owner", 16, queue="y2", age=9)],
+        LENDS,
+        queue("y"),
+        queue("y1", parent="y"),
+        queue("y2", parent="y"),
+    )
+    assert made.reclaimed == ["lent"], "y1 uses nothing of the share of y"
 
 
 def test_a_parents_capability_is_freed_for_a_child_within_its_share() -> None:

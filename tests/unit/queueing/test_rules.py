@@ -10,9 +10,10 @@ from hyperjob_engine.reasons.reason import Reason
 from hyperjob_queueing.admit import is_guaranteed
 from hyperjob_queueing.evict import next_change
 from hyperjob_queueing.messages import stale_messages
-from hyperjob_queueing.queues import Queue
+from hyperjob_queueing.queues import Queue, Tree
 from hyperjob_queueing.reserve import reserved
 from hyperjob_queueing.state import Settings, admitted, new_state, requeue
+from hyperjob_queueing.usage import QueueUsage
 from hyperjob_queueing.verdict import share_of
 from hyperjob_queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU
@@ -70,6 +71,15 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         ),
         {"small"},
         {"large": "its capability is 12 nvidia.com/gpu, and pods beyond minAvailable count"},
+    ),
+    "all pods count under the capability of a parent too": (
+        world(
+            [unit("large", 2, queue="x", everything=16)],
+            queue("up", gpus=12),
+            queue("x", parent="up"),
+        ),
+        set(),
+        {"large": "capability is 12 nvidia.com/gpu, and pods beyond minAvailable count"},
     ),
     "without a capability the pods beyond minAvailable count when they run": (
         world([unit("one", 2, everything=64), unit("two", 2, age=1, everything=64)]),
@@ -263,6 +273,15 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         ),
         {"on"},
         {"small": "waits behind ns/big: the queue's dequeueStrategy is fifo"},
+    ),
+    "in a fifo queue nobody passes what waits beyond minAvailable": (
+        world(
+            [unit("elastic", 16, 16, minimum=1), unit("small", 8, age=1)],
+            queue("default", dequeueStrategy="fifo"),
+            a=24,
+        ),
+        {"elastic"},
+        {"small": "waits behind ns/elastic: the queue's dequeueStrategy is fifo"},
     ),
     "one that never fits holds up no fifo queue": (
         world(
@@ -474,6 +493,23 @@ def test_a_gang_is_guaranteed_within_the_guarantee_of_one_queue_alone() -> None:
     spread = unit("j", 8, 8, queues=("x", "y"))
     found = [is_guaranteed(each.parts, made.state.usage) for each in (within, above, spread)]
     assert found == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("demand", "covered"),
+    [
+        ({GPU: 4, "cpu": 4, "memory": 9}, True),
+        ({GPU: 4, "cpu": 5}, False),
+        ({GPU: 0, "cpu": 4}, True),
+        ({GPU: 0, "memory": 9}, False),
+    ],
+)
+def test_a_guarantee_covers_each_of_its_resources_that_is_asked_for(
+    demand: dict[str, int], covered: bool
+) -> None:
+    usage = QueueUsage(Tree([Queue(name="x", guarantee={GPU: 16, "cpu": 4})], {}))
+    usage.add("x", {GPU: 9})
+    assert usage.is_guaranteed("x", demand) is covered
 
 
 def test_reservations_that_move_to_another_cluster_keep_no_more_room_than_they_take() -> None:

@@ -121,6 +121,17 @@ def test_no_more_is_kept_than_the_gang_needs() -> None:
     assert len(made.running()) == 2 + 6
 
 
+def test_nothing_is_kept_in_a_cluster_where_the_gang_cannot_be_together() -> None:
+    made = patient(*BOTH, a=16, b=8)
+    made.submit(unit("runs", 8, queue="other", only_on=("a",)))
+    made.decide()
+    made.now += LONG
+    made.submit(unit("head", 8, 8, max_domains=1, age=1), unit("small", 8, age=2))
+    made.decide()
+    assert made.running() == {"runs", "small"}
+    assert made.state.last.kept.keys() == {"a"}
+
+
 @given(
     free=st.lists(st.integers(-3, 20), min_size=1, max_size=5),
     wants=st.lists(st.integers(0, 20), min_size=5, max_size=5),
