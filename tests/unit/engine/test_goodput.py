@@ -217,6 +217,15 @@ STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
         [Look(0, RUN), Look(10, AGAIN), Look(20, RUN, work((0, 0), (9, 9))), Look(100, DONE)],
         {"productive": 80, "lostToFailures": 20},
     ),
+    "it is suspended, and has not saved its last steps": (
+        [
+            Look(0, RUN, work((0, 0), (0, 0))),
+            Look(30, RUN, work((0, 0), (30, 30), (20, 20))),
+            Look(30, SUSPENDED),
+            Look(40, BROKEN),
+        ],
+        {"productive": 20, "lostToPlannedStops": 10, "suspended": 10},
+    ),
     "too few train for a while, and then go on": (
         [
             Look(0, RUN, work((0, 0), (0, 0))),

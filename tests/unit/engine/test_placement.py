@@ -92,6 +92,13 @@ def test_sub_jobs_stand_near_each_other_where_there_is_a_choice() -> None:
     assert both["y-1"] == "c"
 
 
+def test_regions_of_one_name_at_two_providers_are_not_near_each_other() -> None:
+    where = {"a": ("p", "r"), "b": ("q", "r"), "c": ("p", "s")}
+    clusters = [cluster(name, provider=p, region=r) for name, (p, r) in where.items()]
+    wanted = request("hj-trainer-1", excluded=frozenset("a"))
+    assert place([wanted], clusters, standing=[("other", "a")]).assigned == {"hj-trainer-1": "c"}
+
+
 def test_too_few_domains_leave_no_place_though_the_sum_would_fit() -> None:
     wanted = [request(f"j-{i}", 8) for i in range(2)]
     found = place(wanted, [cluster("a", 8), cluster("b", 8)], max_domains=1, minimum=2)

@@ -572,6 +572,13 @@ def test_a_ground_after_changes_counts_as_a_fresh_one(steps: list[list[MemberNod
             assert ground.counts(kind) == fresh.counts(kind)
 
 
+def test_pods_that_left_in_a_trial_are_on_their_nodes_again_when_they_return() -> None:
+    room, pod = Room([seen(view([node("n0", 8, held("p", 8, job="k"))]))]), job(task(1, 8))
+    for sign, fit in ((1, True), (-1, False)):
+        room.leave("a", "ns/k", pod.demand, sign)
+        assert room.nodes_hold("a", pod.pods) is fit
+
+
 def test_pods_of_other_workloads_stay_when_all_that_are_about_to_end_have_ended() -> None:
     """A pod without a vcjob ends on n0, and another one stays on n1."""
     ends, stays = held("ends", 8, ending=True), held("stays", 8)

@@ -366,6 +366,13 @@ def test_a_wiped_status_forgets_nothing() -> None:
     assert lost["phase"] == "Running", "its last known phase"
 
 
+def test_a_sub_job_that_has_not_started_again_has_no_state_of_its_last_vcjob() -> None:
+    upstream = {"name": "trainer", "jobStates": {"hj-trainer-0": {"phase": "Running"}}}
+    was = {"jobs": [job_status(0, phase="Placed")], "replicatedJobsStatus": [upstream]}
+    found = derived(hyperjob(group(replicas=1), status=was), *child(0))
+    assert found["replicatedJobsStatus"][0]["jobStates"] == {"hj-trainer-0": {}}
+
+
 def test_what_the_controller_does_with_a_sub_job_comes_before_the_loss_of_its_cluster() -> None:
     gone = cluster("a", unusable="is not Ready", not_ready_since=NOW)
     running = child(0, phase="Running")
