@@ -168,6 +168,17 @@ def test_a_sub_job_that_is_judged_after_an_outage_has_the_back_off_of_its_refusa
     assert clock.of() is None
 
 
+def test_an_outage_of_one_sub_job_leaves_the_wait_of_another_that_was_refused() -> None:
+    clock = Clock()
+    clock.refused()
+    known = {"uid": "u", "generation": 1}
+    clock.refusals.note_outage(
+        "ns/x", "k", **known, reason="InternalError", message="m", scope="", tried=clock.now()
+    )
+    waits = {name: each.retry_at - NOW for name, each in clock.refusals.of("ns/x", **known).items()}
+    assert waits == {"j": timedelta(seconds=5), "k": timedelta(seconds=1)}
+
+
 def test_the_memory_prints_refused_sub_jobs_and_those_outages_in_which_hyperjobs_wait() -> None:
     clock = Clock()
     clock.refused()

@@ -200,6 +200,8 @@ def test_the_limit_of_a_cluster_that_is_not_ready_is_told_and_waited_for() -> No
     objects = [*running(0, on="b"), *running(1, on="a")]
     decided = plan(observed(raw, *objects, clusters=(lost("a", JUST_NOW), B)))
     assert decided.requeue_after == timedelta(minutes=5) - timedelta(seconds=20)
+    both = plan(observed(raw, *objects, clusters=(lost("a", JUST_NOW), lost("b", NOW))))
+    assert both.requeue_after == decided.requeue_after
     entry = decided.status["jobs"][1]
     assert entry["reason"] == "ClusterNotReady"
     assert entry["message"] == (

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.names import MAX_TOKEN
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Cluster, QueueAdmission
 from hyperjob_engine.model.planned import Adopt, CreateChild, DeleteChild, DeleteHyperJob, Plan
@@ -70,6 +71,10 @@ def test_what_had_completed_is_not_run_again_by_a_resume() -> None:
     raw = hyperjob(status={"jobs": records, "state": {"phase": "Suspended"}})
     decided = decide(raw)
     assert kinds(decided) == [("CreateChild", "hj-trainer-1")]
+    beside = hyperjob(status={"jobs": records}, maxDomains=1)
+    (made,) = decide(beside, *child(0, "Completed", on="b"), clusters=(A, cluster("b"))).actions
+    assert isinstance(made, CreateChild)
+    assert made.cluster == "b"
 
 
 def test_a_suspended_gang_opens_no_gate() -> None:
@@ -298,6 +303,8 @@ def test_a_token_that_admission_would_refuse_is_not_copied_into_the_status() -> 
     decided = decide(asked("restart", "x" * 100_000), *BOTH, clusters=(A, cluster("b")))
     assert "xxx" not in str(decided.status)
     assert decided.events == ()
+    longest = "x" * MAX_TOKEN
+    assert decide(asked("restart", longest), *BOTH).status["requests"] == {"restart": longest}
 
 
 def test_a_move_away_from_a_cluster_excludes_no_other_one_for_good() -> None:

@@ -199,6 +199,9 @@ def test_the_training_is_complete_when_a_quorum_is_and_no_other_runs(
     phases: tuple[str, ...], ended: bool
 ) -> None:
     assert (state(plan(world(phases)))[0] == "Completed") is ended
+    away = replace(lost("c"), not_ready_since=NOW - timedelta(seconds=20))
+    seen = world(phases, clusters=(*FREE[:2], away, FREE[3]))
+    assert (state(plan(seen))[0] == "Completed") is ended, "it may answer again"
 
 
 def test_a_queue_admits_the_lost_ones_one_by_one() -> None:
