@@ -16,20 +16,6 @@ from hyperjob_rules.validation.forms import least_of, try_parse_amount
 from hyperjob_rules.validation.policies import ANY
 from hyperjob_rules.validation.rules import Report
 
-NODE_SELECTOR: Final = "X21.node-selector"
-NODE_LABEL: Final = "X21.node-label"
-NO_SELECTOR: Final = "X21.no-selector"
-ANNOTATION: Final = "X21.annotation"
-VOLUME: Final = "X21.volume"
-TWICE: Final = "X21.twice"
-GRACE: Final = "X21.grace-period"
-PORT_NAME: Final = "X21.port-name"
-HOST_IP: Final = "X21.host-ip"
-NAMELESS: Final = "X21.no-secret"
-FRACTION: Final = "X21.fraction-of-byte"
-HIDDEN: Final = "X21.hidden-variable"
-PORT: Final = "X21.port"
-
 _LABELS: Final = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
     "beta.kubernetes.io/os": ("v1.14", "kubernetes.io/os"),
@@ -83,7 +69,9 @@ def warn_as_of_pod(template: Object, path: Path, report: Report) -> None:
     for key in spec.get("nodeSelector") or ():
         if key in _LABELS:
             since, label = _LABELS[key]
-            report.warn(NODE_SELECTOR, at.child("nodeSelector").key(key), since=since, label=label)
+            report.warn(
+                "X21.node-selector", at.child("nodeSelector").key(key), since=since, label=label
+            )
     if not spec.keys().isdisjoint(("affinity", "topologySpreadConstraints")):
         _warn_of_places(spec, at, report)
     for index, volume in enumerate(spec.get("volumes") or ()):
@@ -92,7 +80,7 @@ def warn_as_of_pod(template: Object, path: Path, report: Report) -> None:
     if overhead := spec.get("overhead"):
         _warn_of_fractions({"overhead": overhead}, at, report)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
-        report.warn(GRACE, at.child("terminationGracePeriodSeconds"))
+        report.warn("X21.grace-period", at.child("terminationGracePeriodSeconds"))
     names: dict[str, Path] = {}
     for container, where in _containers(spec, at):
         _warn_of_container(container, where, report)
@@ -100,7 +88,7 @@ def warn_as_of_pod(template: Object, path: Path, report: Report) -> None:
         for index, port in enumerate(container.get("ports") or ()):
             here, name = where.child("ports").index(index), port.get("name")
             if name in names:
-                report.warn(PORT_NAME, here, name=name, other=names[name])
+                report.warn("X21.port-name", here, name=name, other=names[name])
             elif name:
                 own.setdefault(name, here)
         names |= own  # one name twice in one container is an error
@@ -126,7 +114,7 @@ def _warn_of_annotations(annotations: Object, spec: Object, path: Path, report: 
     for key in annotations:
         if key in known:
             state, field = known[key]
-            report.warn(ANNOTATION, path.key(key), state=state, field=field)
+            report.warn("X21.annotation", path.key(key), state=state, field=field)
 
 
 def _warn_of_places(spec: Object, path: Path, report: Report) -> None:
@@ -134,17 +122,17 @@ def _warn_of_places(spec: Object, path: Path, report: Report) -> None:
     for place, key in (*_affinity(spec, path), *_spread(spec, path)):
         if key in _LABELS:
             since, label = _LABELS[key]
-            report.warn(NODE_LABEL, place, key=key, since=since, label=label)
+            report.warn("X21.node-label", place, key=key, since=since, label=label)
     for place, selecting in _selecting(spec, path):
         if selecting.get("labelSelector") is None:
-            report.warn(NO_SELECTOR, place.child("labelSelector"))
+            report.warn("X21.no-selector", place.child("labelSelector"))
 
 
 def _warn_of_volume(volume: Object, path: Path, report: Report) -> None:
     for kind in _VOLUMES.keys() & volume.keys():
         if volume[kind] is not None:
             since, until = _VOLUMES[kind]
-            report.warn(VOLUME, path.child(kind), since=since, until=until)
+            report.warn("X21.volume", path.child(kind), since=since, until=until)
     if claim := (volume.get("ephemeral") or {}).get("volumeClaimTemplate"):
         at = path.child("ephemeral", "volumeClaimTemplate", "spec")
         _warn_of_fractions((claim.get("spec") or {}).get("resources") or {}, at, report)
@@ -157,9 +145,9 @@ def _warn_of_names(spec: Object, path: Path, report: Report) -> None:
         for index, each in enumerate(spec.get(kind) or ()):
             value, at = each.get(what) or "", path.child(kind).index(index).child(what)
             if value in seen:
-                report.warn(TWICE, at, what=what, value=value)
+                report.warn("X21.twice", at, what=what, value=value)
             elif not value and what == "name":
-                report.warn(NAMELESS, at)
+                report.warn("X21.no-secret", at)
             seen.add(value)
 
 
@@ -170,7 +158,7 @@ def _warn_of_fractions(resources: Object, path: Path, report: Report) -> None:
         for name in _BYTES if amounts else ():
             if name in amounts and not try_parse_amount(amounts[name]).is_integer:
                 at = path.child(kind) if kind == "overhead" else path.child("resources", kind)
-                report.warn(FRACTION, at.key(name), value=amounts[name])
+                report.warn("X21.fraction-of-byte", at.key(name), value=amounts[name])
 
 
 def _selecting(spec: Object, path: Path) -> Iterator[tuple[Path, Object]]:
@@ -219,7 +207,7 @@ def _warn_of_container(container: Object, path: Path, report: Report) -> None:
     for index, variable in enumerate(container.get("env") or ()):
         name = variable.get("name")
         if name and name in seen:
-            report.warn(HIDDEN, path.child("env").index(index), name=name)
+            report.warn("X21.hidden-variable", path.child("env").index(index), name=name)
         seen.add(name)
     if ports := container.get("ports"):
         _warn_of_ports(ports, path.child("ports"), report)
@@ -234,35 +222,21 @@ def _warn_of_ports(ports: Sequence[Object], path: Path, report: Report) -> None:
         if host[1] and not host[0]:
             name, address = port.get("name") or "", host[1]
             report.warn(
-                HOST_IP, path.index(index), name=name, own=own[0], protocol=own[1], address=address
+                "X21.host-ip",
+                path.index(index),
+                name=name,
+                own=own[0],
+                protocol=own[1],
+                address=address,
             )
         if (*own, *host) in first:
             other = path.index(first[*own, *host])
-            report.warn(PORT, path.index(index), how="duplicate", other=other)
+            report.warn("X21.port", path.index(index), how="duplicate", other=other)
         across = first.get((*own, not host[0]))
         if across is not None:
-            report.warn(PORT, path.index(index), how="overlapping", other=path.index(across))
+            report.warn("X21.port", path.index(index), how="overlapping", other=path.index(across))
         first.setdefault((*own, *host), index)
         first.setdefault((*own, bool(host[0])), index)
-
-
-ALWAYS: Final = "X20.always"
-NEVER_FAILS: Final = "X20.never-fails"
-NEVER_RESTARTS: Final = "X20.never-restarts"
-NO_TIMEOUT: Final = "X20.no-timeout"
-ALSO_AT_END: Final = "X20.also-at-the-end"
-OTHER_CODES: Final = "X20.other-codes"
-NEVER_COMPLETES: Final = "X20.never-completes"
-GATED: Final = "X20.scheduling-gates"
-NODE_NAME: Final = "X20.node-name"
-SCHEDULER: Final = "X20.pod-scheduler"
-SPREAD: Final = "X20.spread"
-CLAIMS: Final = "X20.resource-claims"
-NEAR: Final = "X20.pod-affinity"
-
-
-ORDER: Final = "X20.gang-waits-for-itself"
-EARLY: Final = "X20.starts-early"
 
 
 def warn_of_order(spec: Object, path: Path, report: Report) -> None:
@@ -277,11 +251,17 @@ def warn_of_order(spec: Object, path: Path, report: Report) -> None:
         if any(name not in sizes or name == task.get("name") for name in names):
             continue  # V17 and X10 report it
         if names and 0 < made < needed:
-            report.warn(ORDER, at, needed=needed, made=made)
+            report.warn("X20.gang-waits-for-itself", at, needed=needed, made=made)
         for each, name in enumerate(names):
             least, every = sizes[name]
             if least < every:
-                report.warn(EARLY, at.child("name").index(each), least=least, all=every, name=name)
+                report.warn(
+                    "X20.starts-early",
+                    at.child("name").index(each),
+                    least=least,
+                    all=every,
+                    name=name,
+                )
 
 
 def warn_of_task(task: Object, path: Path, report: Report) -> None:
@@ -289,22 +269,22 @@ def warn_of_task(task: Object, path: Path, report: Report) -> None:
     spec = (task.get("template") or {}).get("spec") or {}
     at = path.child("template", "spec")
     if not spec.get("restartPolicy"):
-        report.warn(ALWAYS, at.child("restartPolicy"))
+        report.warn("X20.always", at.child("restartPolicy"))
     elif task.get("policies"):
         warn_of_policies(task["policies"], [task], path.child("policies"), report)
     if spec.get("schedulingGates"):
-        report.warn(GATED, at.child("schedulingGates"))
+        report.warn("X20.scheduling-gates", at.child("schedulingGates"))
     if spec.get("resourceClaims"):
-        report.warn(CLAIMS, at.child("resourceClaims"))
+        report.warn("X20.resource-claims", at.child("resourceClaims"))
     if spec.get("schedulerName") not in (None, "", "volcano"):
-        report.warn(SCHEDULER, at.child("schedulerName"), name=spec["schedulerName"])
+        report.warn("X20.pod-scheduler", at.child("schedulerName"), name=spec["schedulerName"])
     if spec.get("nodeName"):
-        report.warn(NODE_NAME, at.child("nodeName"), name=spec["nodeName"])
+        report.warn("X20.node-name", at.child("nodeName"), name=spec["nodeName"])
     spread = spec.get("topologySpreadConstraints") or ()
     if any(each.get("whenUnsatisfiable") == "DoNotSchedule" for each in spread):
-        report.warn(SPREAD, at.child("topologySpreadConstraints"))
+        report.warn("X20.spread", at.child("topologySpreadConstraints"))
     if ((spec.get("affinity") or {}).get("podAffinity") or {}).get(_REQUIRED):
-        report.warn(NEAR, at.child("affinity", "podAffinity", _REQUIRED))
+        report.warn("X20.pod-affinity", at.child("affinity", "podAffinity", _REQUIRED))
 
 
 def warn_of_policies(
@@ -323,17 +303,17 @@ def warn_of_policies(
         events = {policy.get("event"), *(policy.get("events") or ())} - {None}
         field = at.child("exitCode" if code else "event" if policy.get("event") else "events")
         if (code or events == {"PodFailed"}) and found and found <= {"Always", "OnFailure"}:
-            report.warn(NEVER_FAILS, field, policy="/".join(sorted(found)))
+            report.warn("X20.never-fails", field, policy="/".join(sorted(found)))
         elif code and several:
-            report.warn(OTHER_CODES, field, name=several[0])
+            report.warn("X20.other-codes", field, name=several[0])
         elif events == {"TaskFailed"} and found == {"Never"} and not any(map(_has_sidecar, pods)):
-            report.warn(NEVER_RESTARTS, field)
+            report.warn("X20.never-restarts", field)
         elif events == {"TaskCompleted"} and found == {"Always"}:
-            report.warn(NEVER_COMPLETES, field)
+            report.warn("X20.never-completes", field)
         elif events == {ANY} and found != {"Always"} and policy.get("action") != "CompleteJob":
-            report.warn(ALSO_AT_END, field, action=policy.get("action"))
+            report.warn("X20.also-at-the-end", field, action=policy.get("action"))
         if "PodPending" in events and not policy.get("timeout"):
-            report.warn(NO_TIMEOUT, at.child("timeout"))
+            report.warn("X20.no-timeout", at.child("timeout"))
 
 
 def _has_sidecar(pod: Object) -> bool:

@@ -1,4 +1,4 @@
-"""What a status tells of the life of a HyperJob and its sub-jobs: spans that do not overlap."""
+"""What a status shows of the life of a HyperJob and its sub-jobs: spans that do not overlap."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise

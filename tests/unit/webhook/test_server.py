@@ -202,7 +202,7 @@ LARGE = REVIEW + b" " * LARGE_BODY_BYTES
 
 @pytest.fixture
 def held(monkeypatch):
-    """Hold each large review until it is released; give what tells of its begin, and releases."""
+    """Hold each large review until it is released; give the sizes begun, and what releases one."""
     began, release = queue.Queue(), threading.Semaphore(0)
 
     def slow(path, body, *context):
