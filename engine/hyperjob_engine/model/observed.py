@@ -207,14 +207,13 @@ class HyperJob:
     @property
     def is_finished(self) -> bool:
         """Return whether the HyperJob's stored conditions say Completed or Failed."""
-        found = objects(self.status.get("conditions"))
-        return any(map(is_end, [each for each in found if each.get("status") == "True"]))
+        return any(map(is_end, objects(self.status.get("conditions"))))
 
 
 def is_end(condition: Object) -> bool:
     """Return whether a condition says that its HyperJob has ended."""
     ends = (CONDITION_COMPLETED, CONDITION_FAILED)
-    return condition.get("type") in ends and condition.get("status") == "True"
+    return condition.get("status") == "True" and condition.get("type") in ends
 
 
 @dataclass(frozen=True, slots=True)
